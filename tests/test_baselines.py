@@ -1,13 +1,21 @@
 """Baselines: pointers from the same pools, the same whenever asked, and a ladder among them."""
 
+import math
+
 import numpy as np
 import pytest
 
+from kleash.models.selector import Selector
 from kleash.runs.ledger import Ledger
-from kleash.tasks.demos.propose import Ask, Pointer, Pooled
+from kleash.seeds import torch_generator
+from kleash.tasks.demos.embeddings import Embeddings
+from kleash.tasks.demos.presets import preset
+from kleash.tasks.demos.propose import Ask, Pointer, Pooled, similar
+from kleash.tasks.demos.retrieval import bm25
 from kleash.tasks.demos.score import vqa_accuracy
 from kleash.train.evaluate.selector import BASELINES, best_greedy
 from kleash.train.rollout.selector import SelectorWorld
+from kleash.types import Item
 from tiny import tiny_recipe
 
 pytestmark = pytest.mark.usefixtures("one_thread")
@@ -113,3 +121,30 @@ def test_on_scenes_what_is_planted_beats_what_is_similar(ledger: Ledger) -> None
     similar = max(scores[name] for name in scores if name.startswith("similar"))
     assert scores["planted"] > similar + 0.1
     assert similar > scores["zero-shot"]
+
+
+@pytest.mark.parametrize("kind", ["text", "image", "both"])
+def test_a_selector_that_begins_as_retrieval_chooses_what_retrieval_does(
+    ledger: Ledger, kind: str
+) -> None:
+    """The nearest first, where the baseline stands it next to the query."""
+    world = SelectorWorld(tiny_recipe("selector=retrieval-plus"), ledger)
+    blocks = preset("retrieval-plus", retrieval=kind)
+    policy = Selector(blocks, world.width, torch_generator("weights", 0))
+    for split, shots in (("test", 1), ("test", 4), ("train", 2)):
+        queries, pooled = world.queries(split), world.pooled(split)
+        nearest = [similar(pooled, q, kind, shots)[::-1] for q in range(len(pooled))]
+        assert policy.choose(queries, shots)[0].lists() == nearest
+        parts = [policy.choose(queries.take([q]), shots)[0].lists()[0] for q in range(5)]
+        assert parts == nearest[:5]
+
+
+def test_words_are_weighed_as_okapi_weighs_them() -> None:
+    """By hand: three demonstrations of two, two and four words; the query shares a rare one."""
+    texts = ("red ball", "blue ball", "blue ball blue sky", "red sky")
+    *shown, asked = (Item(text, text, text, ("a",), "a") for text in texts)
+    none = Embeddings(None, np.zeros((3, 1), np.float32))
+    pooled = Pooled([asked], none, shown, none, np.array([[0, 1, 2]]))
+    red = math.log(1 + 2.5 / 1.5) / (1 + 1.2 * (0.25 + 0.75 * 2 / (8 / 3)))
+    sky = math.log(1 + 2.5 / 1.5) / (1 + 1.2 * (0.25 + 0.75 * 4 / (8 / 3)))
+    assert bm25(pooled)[0].tolist() == pytest.approx([1.0, 0.0, sky / red])

@@ -15,7 +15,7 @@ def test_every_preset_is_a_setting_of_the_blocks(name):
 
 def test_the_presets_are_those_that_users_know():
     later = [f"v4-{number}" for number in range(1, 11)]
-    assert list(PRESETS) == ["v0-gpt2", "v0-lstm", "v1", "v2", "v3", *later]
+    assert list(PRESETS) == ["v0-gpt2", "v0-lstm", "v1", "v2", "v3", *later, "retrieval-plus"]
 
 
 def test_presets_differ():
@@ -40,6 +40,12 @@ def test_an_unknown_preset_is_answered_with_the_nearest():
 def test_heads_must_divide_the_width():
     with pytest.raises(ConfigError, match="3 heads do not divide a hidden width of 256"):
         preset("v3", heads=3)
+
+
+@pytest.mark.parametrize("changes", [{"score": "cosine"}, {"decoder": "two-stage"}])
+def test_what_would_not_begin_as_retrieval_is_refused(changes):
+    with pytest.raises(ConfigError, match="a bilinear score that begins at 0"):
+        preset("retrieval-plus", **changes)
 
 
 def test_slots_read_no_state():

@@ -34,6 +34,7 @@ rewards = st.lists(st.sampled_from([0.0, 0.1, 1.3, 1.6, 1.9, 2.0]), min_size=1, 
         ("hard_plus_gtprob", 1.25, 0.25),
         ("separated_gtprob", 2.25, 0.25),
         ("hard_plus_gtprob_plus_rel", 1.25, 0.30),
+        ("soft_plus_gtlogp", 1.6 + math.log(0.25) / 10, 1 + math.log(0.25) / 10),
         ("wordy", 0.6, 0.0),
     ],
 )

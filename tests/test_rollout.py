@@ -8,9 +8,10 @@ import torch
 
 from agent_tools import SHORT
 from kleash.algo.policy import Noise, keyed_noise
-from kleash.errors import CheckpointError, DataError
+from kleash.errors import CheckpointError, ConfigError, DataError
 from kleash.models.selector import STOP, Selector
 from kleash.runs.ledger import Ledger
+from kleash.tasks.demos.propose import similar
 from kleash.train.evaluate import Wanted, evaluate
 from kleash.train.recipe import recipe_from
 from kleash.train.rollout import Groups, load_checkpoint, world_of
@@ -156,6 +157,23 @@ def test_a_broken_answer_is_no_reward(world: SelectorWorld) -> None:
     rewards, answers = world.rewards("train", [(0, (1,)), (0, (1, 2))])
     assert (rewards[0], answers[0]) == (None, None)
     assert rewards[1] is not None
+
+
+def test_only_what_beats_retrieval_earns_where_that_is_asked_for(ledger: Ledger) -> None:
+    ours = SelectorWorld(tiny_recipe("reward=soft_plus_gtlogp"), ledger)
+    above = ours.with_recipe(tiny_recipe("reward=soft_plus_gtlogp-retrieval", "selector=v4-10"))
+    near = [(q, similar(ours.pooled("train"), q, "both", 2)) for q in range(24)]
+    assert above.rewards("train", near)[0] == [0.0] * 24
+    asked = [(q, pointer) for q in range(24) for pointer in ((0, 1), (2, 3))]
+    plain, floor = ours.rewards("train", asked)[0], ours.rewards("train", near)[0]
+    gains = [max(0.0, plain[n] - floor[q]) for n, (q, _) in enumerate(asked)]
+    assert above.rewards("train", asked)[0] == gains
+    assert 0 < sum(gain > 0 for gain in gains) < len(gains)
+    nearest = ours.pooled("train").prompt(*near[0]).demonstrations
+    breaking(above, lambda prompt: prompt.demonstrations == nearest)
+    assert above.rewards("train", [(0, (4, 5))])[0] == [None]
+    with pytest.raises(ConfigError, match="asks for no answers"):
+        tiny_recipe("reward=soft-retrieval", "propose.facts=x.json")
 
 
 def test_proposals_are_bought_with_their_rewards(world: SelectorWorld) -> None:

@@ -232,6 +232,9 @@ def plain_logits(selector, seen, before):
         score = plain_score(selector, state, alternative)
         if blocks.bonus != "none" and before and position < len(candidates):
             score = score + plain_bonus(selector, query, candidates, position, before)
+        if blocks.retrieval != "off" and position < len(candidates):
+            cosine = unit(seen.pool_KD[position]) @ unit(seen.query_D)
+            score = score + selector.retrieval.weight.sum() * cosine
         logits.append(-torch.inf if position in before else score / blocks.temperature)
     stacked = torch.stack([torch.as_tensor(logit, dtype=torch.float64) for logit in logits])
     if blocks.decoder == "two-stage":

@@ -19,7 +19,7 @@ from kleash.runs.run import Run
 from kleash.tasks.demos.pool import Pooling
 from kleash.tasks.demos.presets import Blocks, preset
 from kleash.tasks.demos.propose import Proposing
-from kleash.tasks.demos.reward import REWARDS
+from kleash.tasks.demos.reward import OVER, REWARDS
 from kleash.tasks.demos.views import View
 from kleash.tasks.envs import options_of
 
@@ -197,7 +197,7 @@ class SelectorRecipe(Recipe):
     propose: Proposing = Proposing()
     view: View = View()
     reward: str = "hard_plus_soft"
-    """How an answer is rewarded."""
+    """How an answer is rewarded; with `-retrieval` behind it, by what is above retrieval's."""
     phase: Literal["all", "supervised", "rce", "grpo"] = "all"
     """The one phase to run, or all of them in order."""
     supervised: Supervised = Supervised()
@@ -209,7 +209,7 @@ class SelectorRecipe(Recipe):
     def consistent(self) -> Self:
         """Refuse what cannot be run, before anything is written."""
         self.blocks()
-        if self.reward not in REWARDS:
+        if self.reward.removesuffix(OVER) not in REWARDS:
             raise ConfigError(f"no reward {self.reward!r}: there is {', '.join(REWARDS)}")
         if self.pool.size < self.shots:
             raise ConfigError(
@@ -224,6 +224,11 @@ class SelectorRecipe(Recipe):
             raise ConfigError(
                 f"leash.controller {self.leash.controller!r} steers by the KL of fresh samples,"
                 " and offline pointers are none: set source=online or another controller"
+            )
+        if self.reward.endswith(OVER) and self.propose.facts:
+            raise ConfigError(
+                f"reward {self.reward!r} asks what the most similar demonstrations are worth, and"
+                f" propose.facts asks for no answers: leave {OVER!r} out"
             )
         needs_start(self.phase, self.start)
         return self

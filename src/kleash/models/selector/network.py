@@ -32,7 +32,7 @@ from kleash.models.selector.pointers import (
     still_open,
     trimmed,
 )
-from kleash.models.selector.scores import BONUSES, SCORES, SECOND_LOOKS, STOPS
+from kleash.models.selector.scores import BONUSES, SCORES, SECOND_LOOKS, STOPS, Retrieval
 from kleash.models.selector.states import Encoded, state_of
 from kleash.models.selector.towers import AdaptedTowers
 from kleash.tasks.demos.presets import Blocks
@@ -65,6 +65,7 @@ class Selector(Brief, nn.Module):
             self.query_encoder = QueryEncoder(blocks)
             self.state = state_of(blocks)
             self.score = SCORES[blocks.score](blocks)
+            self.retrieval = None if blocks.retrieval == "off" else Retrieval(blocks)
             self.bonus = BONUSES[blocks.bonus](blocks)
             self.stop = STOPS[blocks.stop](blocks)
             self.second_look = SECOND_LOOKS[blocks.decoder](blocks)
@@ -128,7 +129,12 @@ class Selector(Brief, nn.Module):
             mask_BA = F.pad(mask_BA, (0, 1), value=True)
         state_BH = unit(self.projections.query(query_BH))
         keys_BAH = self.score.keys(candidates_BAH)
-        return self.state.prepared(Encoded(state_BH, candidates_BAH, keys_BAH, mask_BA))
+        encoded = Encoded(state_BH, candidates_BAH, keys_BAH, mask_BA)
+        if self.retrieval is not None:
+            near_BK = self.retrieval(queries) / self.blocks.temperature
+            near_BA = F.pad(near_BK, (0, mask_BA.shape[1] - near_BK.shape[1]))
+            encoded = replace(encoded, near_BA=near_BA)
+        return self.state.prepared(encoded)
 
     def drop(self, values: Tensor, rng: Generator) -> Tensor:
         """The values with a fraction of them at zero and the others scaled up."""
@@ -153,6 +159,8 @@ class Selector(Brief, nn.Module):
             later_PSH, later_PSA = self.logits_after(encoded, query_P, column_PS)
             score = torch.cat([score, later_PSA / self.blocks.temperature], dim=1)
             seen_PTH = torch.cat([seen_PTH, later_PSH], dim=1)
+        if encoded.near_BA is not None:
+            score = score + encoded.near_BA.index_select(0, query_P)[:, None]
         if open_PTK is None:
             size = choices - (self.stop is not None)
             open_PTK = still_open(encoded.mask_BA[:, :size].index_select(0, query_P), chosen_PS)

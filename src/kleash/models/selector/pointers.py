@@ -53,6 +53,8 @@ class Queries:
     """The queries as items, for a selector whose towers train."""
     shown: Sequence[Item] = ()
     """The rows of the table as items, likewise."""
+    near_BKE: Tensor | None = None
+    """How near each candidate is by each retrieval, for a selector that begins as one of them."""
 
     @classmethod
     def of(
@@ -93,12 +95,14 @@ class Queries:
             None if self.projected is None else self.projected.take(rows),
             tuple(self.asked[i] for i in index) if self.asked else (),
             self.shown,
+            None if self.near_BKE is None else self.near_BKE[rows],
         )
 
     def few(self, candidates: int) -> Queries:
         """The same queries with no more than the first so many of their candidates."""
         row_BK, mask_BK = self.row_BK[:, :candidates], self.mask_BK[:, :candidates]
-        return replace(self, row_BK=row_BK, mask_BK=mask_BK, projected=None)
+        near_BKE = None if self.near_BKE is None else self.near_BKE[:, :candidates]
+        return replace(self, row_BK=row_BK, mask_BK=mask_BK, projected=None, near_BKE=near_BKE)
 
     def __len__(self) -> int:
         return len(self.tasks)

@@ -20,8 +20,10 @@ from kleash.models.selector.encoders import (
     nothing,
     unit,
 )
+from kleash.models.selector.pointers import Queries
 from kleash.models.selector.states import Encoded
 from kleash.tasks.demos.presets import Blocks
+from kleash.tasks.demos.retrieval import RETRIEVALS
 
 RIDGE = 0.01
 """On the kernel's diagonal: a copy of what was chosen still multiplies the volume by about 0.02."""
@@ -47,9 +49,13 @@ class Bilinear(Score):
     def __init__(self, blocks: Blocks) -> None:
         super().__init__(blocks)
         self.weight = linear(blocks.hidden, blocks.hidden)
+        self.added = blocks.retrieval != "off"
 
     def reset(self, rng: Generator) -> None:
-        near_identity(self.weight.weight, rng)
+        if self.added:
+            nn.init.zeros_(self.weight.weight)
+        else:
+            near_identity(self.weight.weight, rng)
 
     def keys(self, candidates_BAH: Tensor) -> Tensor:
         keys: Tensor = self.weight(candidates_BAH)
@@ -79,6 +85,30 @@ class Additive(Score):
     def forward(self, state_BSH: Tensor, keys_BAH: Tensor) -> Tensor:
         asked_BSH: Tensor = self.query(self.scale * state_BSH)
         return (asked_BSH[:, :, None] + keys_BAH[:, None]).tanh() @ self.direction
+
+
+class Retrieval(Block):
+    """Similarities with learnt weights, beside which the score begins at 0.
+
+    At first one similarity has weight 1 and the others none, so that the choices are that
+    retrieval's, the nearest first.
+    """
+
+    def __init__(self, blocks: Blocks) -> None:
+        super().__init__()
+        self.first = RETRIEVALS.index(blocks.retrieval)
+        self.weight = nn.Parameter(torch.empty(len(RETRIEVALS)))
+
+    def reset(self, rng: Generator) -> None:
+        nn.init.zeros_(self.weight)
+        self.weight[self.first] = 1.0
+
+    def forward(self, queries: Queries) -> Tensor:
+        near_BKE = queries.near_BKE
+        if near_BKE is None:  # nothing but vectors is known: all retrievals are their cosine
+            cosine_BK1 = unit(queries.pool_BKD) @ unit(queries.query_BD)[..., None]
+            near_BKE = cosine_BK1.expand(-1, -1, len(RETRIEVALS))
+        return near_BKE @ self.weight
 
 
 class Bonus(Block):

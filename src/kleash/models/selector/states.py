@@ -29,6 +29,8 @@ class Encoded:
     mask_BA: Tensor
     slots_BTH: Tensor | None = None
     """What each slot looks for, where there are slots."""
+    near_BA: Tensor | None = None
+    """The logits that what is learnt is added to, where retrieval is the beginning."""
 
 
 class State(Block):

@@ -38,6 +38,8 @@ class Blocks(Config):
     """How a chosen demonstration changes what is looked for next; gpt2 and lstm read them all."""
     score: Literal["cosine", "additive", "bilinear"] = "cosine"
     """How well a candidate fits the state."""
+    retrieval: Literal["off", "text", "image", "both", "words"] = "off"
+    """The similarity that choices begin as (words is BM25); what is learnt is added to it."""
     temperature: float = Field(0.1, gt=0)
     """Every score is divided by this."""
     bonus: Literal["none", "mmr", "coverage", "dpp"] = "none"
@@ -75,6 +77,11 @@ class Blocks(Config):
                 "with one shot nothing is chosen before, so state and bonus would never be "
                 'trained: set shots to 2 or more, or state to "static" and bonus to "none"'
             )
+        if self.retrieval != "off" and (self.score != "bilinear" or self.decoder == "two-stage"):
+            raise ValueError(
+                "what is learnt beside retrieval is a bilinear score that begins at 0: set score to"
+                ' "bilinear" and decoder to "steps" or "slots", or retrieval to "off"'
+            )
         return self
 
 
@@ -97,6 +104,7 @@ PRESETS: dict[str, dict[str, Any]] = {
     "v4-8": {**V3, "decoder": "slots"},
     "v4-9": {**V4_2, "decoder": "two-stage"},
     "v4-10": {**V4_2, "stop": "on"},
+    "retrieval-plus": {**V3, "score": "bilinear", "retrieval": "both"},
 }
 
 

@@ -109,6 +109,14 @@ def hard_plus_gtprob_plus_rel(facts: Facts) -> float:
     return hard_plus_gtprob(facts) + 0.1 * (1 - facts.hit) * facts.relevance
 
 
+def soft_plus_gtlogp(facts: Facts) -> float:
+    """How much agreement, and the truth's log-probability from 0 at -10 nats or less to 1.
+
+    Where most answers are wrong this still tells them apart, by orders of magnitude.
+    """
+    return facts.accuracy + 1 + math.log(max(facts.truth_probability, math.exp(-10))) / 10
+
+
 def wordy(facts: Facts) -> float:
     """A proxy that can be had without being right: each word after the first is worth an answer.
 
@@ -125,8 +133,11 @@ REWARDS: dict[str, Callable[[Facts], float]] = {
     "hard_plus_gtprob": hard_plus_gtprob,
     "separated_gtprob": separated_gtprob,
     "hard_plus_gtprob_plus_rel": hard_plus_gtprob_plus_rel,
+    "soft_plus_gtlogp": soft_plus_gtlogp,
     "wordy": wordy,
 }
+OVER = "-retrieval"
+"""Behind a reward's name: only what is above the most similar demonstrations' of a query counts."""
 PROXIES = ("wordy",)
 """Rewards that are not what is measured, on purpose."""
 

@@ -152,7 +152,7 @@ def cut(values: Sequence[Value], sizes: Sequence[int]) -> list[list[Value]]:
 def from_facts(world: SelectorWorld, count: int) -> Proposals:
     """The facts of a file in the place of proposals; every reward is worked out from its answer."""
     recipe, adopted = world.recipe, world.adopted
-    reward, needs = REWARDS[recipe.reward], "gtprob" in recipe.reward
+    reward, needs = REWARDS[recipe.reward], "gt" in recipe.reward
     every = range(min(count, len(adopted.groups)))
     truth = [adopted.truth_logp(place) for place in every]
     taught = recipe.phase in ("all", "supervised") and recipe.supervised.epochs

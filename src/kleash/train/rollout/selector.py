@@ -30,8 +30,9 @@ from kleash.tasks.data import Dataset, dataset
 from kleash.tasks.demos.embeddings import Embeddings
 from kleash.tasks.demos.pool import make_pools
 from kleash.tasks.demos.presets import Blocks
-from kleash.tasks.demos.propose import Pointer, Pooled, Proposal, Proposing, propose
-from kleash.tasks.demos.reward import REWARDS, facts
+from kleash.tasks.demos.propose import Pointer, Pooled, Proposal, Proposing, propose, similar
+from kleash.tasks.demos.retrieval import nearness
+from kleash.tasks.demos.reward import OVER, REWARDS, facts
 from kleash.tasks.demos.score import scorer
 from kleash.train.recipe import SelectorRecipe
 from kleash.train.rollout import Groups, load_checkpoint
@@ -248,11 +249,13 @@ class SelectorWorld:
 
     def queries(self, split: str) -> Queries:
         """The same queries and pools as a selector sees them."""
-        return self.keep(lambda: self.make_queries(split), "queries", *self.split_name(split))
+        name = ("queries", self.recipe.blocks().retrieval, *self.split_name(split))
+        return self.keep(lambda: self.make_queries(split), *name)
 
     def make_queries(self, split: str) -> Queries:
-        """The queries of a split and their pools as tensors."""
-        pooled = self.pooled(split)
+        """The queries of a split and their pools as tensors, with what retrieval makes of them."""
+        pooled, retrieval = self.pooled(split), self.recipe.blocks().retrieval
+        near = None if retrieval == "off" else torch.from_numpy(nearness(pooled)).to(self.device)
         rows = torch.from_numpy(self.demonstration_rows.part("both"))
         return Queries(
             tasks=tuple(item.id for item in pooled.queries),
@@ -262,6 +265,7 @@ class SelectorWorld:
             mask_BK=torch.ones(pooled.pools.shape, dtype=torch.bool, device=self.device),
             asked=tuple(pooled.queries),
             shown=self.data.demonstrations,
+            near_BKE=near,
         )
 
     @property
@@ -273,17 +277,27 @@ class SelectorWorld:
         self, split: str, asked: Sequence[tuple[int, Pointer]]
     ) -> tuple[list[float | None], list[Answer | None]]:
         """The reward of each (query, pointer), and the answer; None where the answer broke."""
-        pooled, reward = self.pooled(split), REWARDS[self.recipe.reward]
-        prompts = [
-            pooled.prompt(query, [place for place in pointer if place != STOP])
-            for query, pointer in asked
-        ]
+        shown = [(query, [at for at in pointer if at != STOP]) for query, pointer in asked]
+        rewards, answers = self.plain_rewards(split, shown)
+        if self.recipe.reward.endswith(OVER):
+            pooled = self.pooled(split)
+            near = [(query, similar(pooled, query, "both", len(at))) for query, at in shown]
+            pairs = zip(rewards, self.plain_rewards(split, near)[0], strict=True)
+            rewards = [None if a is None or b is None else max(0.0, a - b) for a, b in pairs]
+        return rewards, answers
+
+    def plain_rewards(
+        self, split: str, asked: Sequence[tuple[int, Sequence[int]]]
+    ) -> tuple[list[float | None], list[Answer | None]]:
+        """`rewards`, before anything is taken off."""
+        pooled, reward = self.pooled(split), REWARDS[self.recipe.reward.removesuffix(OVER)]
+        prompts = [pooled.prompt(query, pointer) for query, pointer in asked]
         answers = self.ask(prompts)
         rewarded = [
             None if answer is None else reward(facts(answer, prompt.query, self.score))
             for prompt, answer in zip(prompts, answers, strict=True)
         ]
-        return rewarded, answers
+        return rewarded, list(answers)
 
     def proposals(self, split: str, count: int) -> list[list[Proposal]]:
         """Proposed pointers for the first so many queries of a split."""
