@@ -12,7 +12,7 @@ WITH_TOOLS := $(addprefix tests/test_,imports.py imports_fuzz.py sinks.py callba
 
 .PHONY: study test test-all check docs install browser core-env tools-env ray-env docs-env fixtures clean
 
-# The embedded study: nine arms, five seeds, a report at the end.
+# The embedded study: eight arms, five seeds, a report at the end.
 study: install
 	$(BIN)/kleash study
 

@@ -9,8 +9,7 @@ import pytest
 
 from kleash.study.results import results
 
-SWEEP = ["none", "kl-0.12", "kl-0.145", "kl-0.15", "kl-0.155", "kl-0.18"]
-MOVING = ["moving-none", "moving-kl-0.15", "moving-kl-1.5"]
+SWEEP = ["offline-none", "offline-0.12", "offline-0.15", "offline-0.18"]
 
 
 def kleash(*words, **variables):
@@ -32,13 +31,21 @@ def test_the_embedded_study_says_what_the_readme_says(tmp_path, seeds, instructi
     variables = {"ATEN_CPU_CAPABILITY": instructions} if instructions else {}
     folder = tmp_path / "demos-kl"
     kleash("study", f"seeds=[{seeds}]", "--out", folder, **variables)
-    found = json.loads(kleash("compare", folder, "--json"))
-    verdicts = found["verdicts"]
+    claims_hold(folder)
+
+
+def claims_hold(folder):
+    """The words of the README's first table; kl-1 and which of the best two is named may differ."""
+    verdicts = json.loads(kleash("compare", folder, "--json"))["verdicts"]
     [use] = [each for each in verdicts if each["question"] == "recommend"]
-    assert use["because"][0] == "No arm is better than not training: keep the start."
+    assert use["verdict"] == "better" and use["arms"][0] in ("none", "kl-0.3")
     gains = {each["arms"][0]: each for each in verdicts if each["question"] == "gain"}
+    for arm in ("none", "kl-0.3"):
+        assert gains[arm]["verdict"] == "better" and gains[arm]["estimate"] > 0.04
     assert [gains[arm]["verdict"] for arm in SWEEP] == ["equivalent"] * len(SWEEP)
-    assert [gains[arm]["verdict"] for arm in MOVING] == ["worse"] * len(MOVING)
+    levels = {each["arms"][0]: each for each in verdicts if each["question"] == "level"}
+    assert levels["kl-3"]["verdict"] == "worse"
+    assert levels["kl-0.3"]["verdict"] == "undecided"
     kl = {row.name: row.kl.estimate for row in results(folder).rows}
+    assert kl["kl-3"] < kl["kl-1"] < kl["kl-0.3"] < 0.5 < kl["none"]
     assert all(kl[arm] < 0.01 for arm in SWEEP)
-    assert 0.05 < kl["moving-kl-1.5"] < kl["moving-kl-0.15"] < kl["moving-none"]

@@ -53,7 +53,7 @@ def question(made: Material) -> str:
     chinese = any("\u4e00" <= each <= "\u9fff" for each in study.file.about)
     if asked is not None and chinese == (made.language == "zh"):
         return made.say("question", name=made.name, question=asked[0].strip())
-    keys = dict.fromkeys(key for arm in study.arms for key in arm.keys)
+    keys = _keys(study.rows) or dict.fromkeys(key for arm in study.arms for key in arm.keys)
     names = made.listed([key_name(key, made.language) for key in keys])
     return made.say("question_of", name=made.name, keys=names) if keys else made.name
 
@@ -210,7 +210,7 @@ def arms_table(made: Material) -> Table | None:
     gains = [row.gain for row in rows if row.gain is not None and row.gain.estimate is not None]
     ends = [end for e in gains for end in (e.low, e.estimate, e.high, 0.0) if end is not None]
     span = (min(ends), max(ends)) if ends else (0.0, 0.0)
-    keys = list(dict.fromkeys(key for row in study.rows for key in row.keys))
+    keys = _keys(study.rows)
     lines = [_start(made, study, keys, span)] if gains else []
     lines += [_row(made, study, row, keys, span) for row in rows]
     change = "from_start" if made.of_agents else "points_from_start"
@@ -219,6 +219,14 @@ def arms_table(made: Material) -> Table | None:
     left = len(study.rows) - len(rows)
     below = made.say("rows_left", count=left, of=len(study.rows)) if left else ""
     return Table(_caption(made, study), head, lines, left=len(head) - 5, below=below)
+
+
+def _keys(rows: Sequence[ArmRow]) -> list[str]:
+    """The keys in which arms that are compared differ; where these are none, all there are."""
+    every = list(dict.fromkeys(key for row in rows for key in row.keys))
+    pairs = [(row, other) for row in rows for other in rows if other.name == row.against]
+    apart = [key for key in every if any(a.keys.get(key) != b.keys.get(key) for a, b in pairs)]
+    return apart or every
 
 
 def _caption(made: Material, study: Results) -> str:

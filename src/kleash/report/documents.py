@@ -42,6 +42,7 @@ TABLES: Sections = {
     "limits": ending.limits,
     "matrix": document_tables.matrix,
     "gaps": gaps.gaps,
+    "frontier": choices.frontier_chart,
     "scoreboard": gaps.scoreboard,
     "curves": curves.curves,
     "epochs": curves.epochs,

@@ -50,9 +50,10 @@ def bm25(pooled: Pooled) -> Rows:
     for query, item in enumerate(pooled.queries):
         asked = [word for word in words(item) if word in rarity]
         for place, row in enumerate(pooled.pools[query].tolist()):
-            shares = (rarity[w] * n / (n + long[row]) for w in asked if (n := every[row][w]))
-            found[query, place] = math.fsum(shares)
-    return found / np.maximum(found.max(1, keepdims=True), 1e-9)
+            parts = (rarity[w] * n / (n + long[row]) for w in asked if (n := every[row][w]))
+            found[query, place] = math.fsum(parts)
+    shares: Rows = found / np.maximum(found.max(1, keepdims=True), 1e-9)
+    return shares
 
 
 def words(item: Item) -> Counter[str]:
