@@ -7,7 +7,7 @@ import made_study as made
 from kleash import report
 from kleash.compare.comparison import compare
 from kleash.compare.read import read
-from kleash.report import choices, courses, curves, document_tables
+from kleash.report import answer, choices, courses, curves, document_tables
 from kleash.report.parts import Table
 from kleash.study.results import results
 
@@ -16,6 +16,17 @@ def timings(folder):
     report.write(results(folder))
     with (folder / "tables/timings.csv").open(encoding="utf-8", newline="") as file:
         return {(row["arm"], row["seed"], row["quantity"]): row for row in csv.DictReader(file)}
+
+
+def test_the_table_and_the_title_name_what_arms_that_are_compared_differ_in(tmp_path):
+    fast = {"lr": 0.5, "batch": 4, "leash": {"coefficient": 1.5}}
+    arms = made.ASKED["arms"] | {"kl1.5": fast}
+    compare = {"baselines": ["none", "kl1.5"], "margin": 0.01}
+    made.made_study(tmp_path / "blocks", arms=arms, compare=compare, expect=[], seeds=2)
+    shown = report.study_material(results(tmp_path / "blocks"), "zh")
+    assert answer.question(shown) == "made：KL 系数有什么影响？"
+    assert answer.arms_table(shown).head[:3] == ["配置", "KL 系数", "准确率"]
+    assert "frontier" in {part.key for part in report.tables_of(shown).sections}
 
 
 def test_what_clocks_say_is_by_run_and_by_step(tmp_path):
