@@ -1,6 +1,8 @@
 """Baselines: pointers from the same pools, the same whenever asked, and a ladder among them."""
 
 import math
+from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -8,15 +10,17 @@ import pytest
 from kleash.models.selector import Selector
 from kleash.runs.ledger import Ledger
 from kleash.seeds import torch_generator
+from kleash.study.work import keep_start
 from kleash.tasks.demos.embeddings import Embeddings
 from kleash.tasks.demos.presets import preset
 from kleash.tasks.demos.propose import Ask, Pointer, Pooled, similar
 from kleash.tasks.demos.retrieval import bm25
 from kleash.tasks.demos.score import vqa_accuracy
+from kleash.train.evaluate import Wanted, evaluate
 from kleash.train.evaluate.selector import BASELINES, best_greedy
 from kleash.train.rollout.selector import SelectorWorld
 from kleash.types import Item
-from tiny import tiny_recipe
+from tiny import tiny_recipe, train_tiny
 
 pytestmark = pytest.mark.usefixtures("one_thread")
 
@@ -137,6 +141,30 @@ def test_a_selector_that_begins_as_retrieval_chooses_what_retrieval_does(
         assert policy.choose(queries, shots)[0].lists() == nearest
         parts = [policy.choose(queries.take([q]), shots)[0].lists()[0] for q in range(5)]
         assert parts == nearest[:5]
+
+
+def test_before_training_it_is_measured_as_retrieval_is(ledger: Ledger, tmp_path: Path) -> None:
+    """The same prompts: the nearest demonstration stands next to the query."""
+    keys = ("selector=retrieval-plus", "supervised.epochs=0", "rce.epochs=0")
+    run = train_tiny(tmp_path / "base", ledger, *keys, "epochs=0")
+    world = SelectorWorld(tiny_recipe(*keys), ledger)
+    keep_start(run, world.recipe, world)
+    names = ("start", "baseline:similar-both")
+    evaluate(run, world, Wanted(names, (1, 2, 4), "test", 60))
+    shown: dict[str, set[tuple[Any, ...]]] = {name: set() for name in names}
+    for line in run.scores():
+        what = (line["shots"], line["item"], line["prompt"], *line["pointer"])
+        shown[line["checkpoint"]].add(what)
+    assert len(shown["start"]) == 3 * 60
+    assert shown["start"] == shown["baseline:similar-both"]
+
+
+def test_what_is_learnt_beside_retrieval_moves_from_the_second_update_on(
+    ledger: Ledger, tmp_path: Path
+) -> None:
+    """Its score is zero at first, so nothing reaches what is behind it in the first update."""
+    keys = ("selector=retrieval-plus", "supervised.epochs=0", "rce.epochs=0", "epochs=1")
+    assert train_tiny(tmp_path / "grown", ledger, *keys).finished
 
 
 def test_words_are_weighed_as_okapi_weighs_them() -> None:

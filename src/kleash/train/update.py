@@ -139,8 +139,10 @@ class LeashedPolicy:
         self.reference, self.optimizer, self.total = reference, optimizer, total
         self.controller = Controller(recipe.leash)
         self.split: Callable[[Any], Sequence[tuple[Any, ...]]] = policy.parts
-        # Updates with signal until all must move: LoRA's A has a gradient once B, zero, has moved.
-        self.unproven = 1 if getattr(policy, "adapted", False) else 0
+        # Updates with signal until all must move: LoRA's A has a gradient once B, zero, has moved,
+        # and what a selector learns beside retrieval once its score has.
+        later = getattr(policy, "adapted", False) or getattr(policy, "retrieval", None) is not None
+        self.unproven = int(later)
 
     def update_on_batch(
         self, groups: Groups, logp_old: Tensor | None = None, ref_logits: Tensor | None = None

@@ -135,7 +135,7 @@ def measured(
         longest = greedy(policy, world, split, every, most)
     for shots, places in cells.items():
         if weights:
-            pointers = {place: longest[place][:shots] for place in places}
+            pointers = {place: world.in_order(longest[place][:shots]) for place in places}
         else:
             some = world.pooled(split).take(max(places) + 1)
             chosen = baseline(name)(some, world.data, shots, world.ask)

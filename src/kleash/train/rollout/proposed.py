@@ -98,7 +98,7 @@ def ask_for_some(world: SelectorWorld, split: str, places: Sequence[int]) -> Pro
         world,
         split,
         places,
-        [[each.pointer for each in group] for group in proposals],
+        [[world.in_order(each.pointer) for each in group] for group in proposals],
         [[each.method for each in group] for group in proposals],
     )
     view = world.recipe.view
@@ -162,7 +162,7 @@ def from_facts(world: SelectorWorld, count: int) -> Proposals:
             " supervised.epochs=0, or start from a checkpoint with phase=rce"
         )
     return Proposals(
-        [adopted.pointers(place) for place in every],
+        [[*map(world.in_order, adopted.pointers(place))] for place in every],
         [
             [reward(each) for each in adopted.facts(place, world.score, needs_truth=needs)]
             for place in every
@@ -236,7 +236,7 @@ def rl_groups(
         pool = tuple(int(row) for row in pooled.pools[place])
         rows = zip(bought.pointers[at], bought.methods[at], bought.answers[at], strict=True)
         candidates = [
-            candidate(world, item, pool, pointer, (method, answer))
+            candidate(world, item, pool, world.in_order(pointer), (method, answer))
             for pointer, method, answer in rows
             if answer is not None
         ]

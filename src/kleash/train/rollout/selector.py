@@ -277,7 +277,7 @@ class SelectorWorld:
         self, split: str, asked: Sequence[tuple[int, Pointer]]
     ) -> tuple[list[float | None], list[Answer | None]]:
         """The reward of each (query, pointer), and the answer; None where the answer broke."""
-        shown = [(query, [at for at in pointer if at != STOP]) for query, pointer in asked]
+        shown = [(query, self.in_order(pointer)) for query, pointer in asked]
         rewards, answers = self.plain_rewards(split, shown)
         if self.recipe.reward.endswith(OVER):
             pooled = self.pooled(split)
@@ -286,8 +286,16 @@ class SelectorWorld:
             rewards = [None if a is None or b is None else max(0.0, a - b) for a, b in pairs]
         return rewards, answers
 
+    def in_order(self, pointer: Pointer) -> Pointer:
+        """What is chosen as a prompt shows it; or, of what a prompt shows, the choices.
+
+        A selector that begins as retrieval chooses the nearest first, and retrieval has the nearest
+        next to the query.
+        """
+        return prompt_order(self.recipe.blocks(), pointer)
+
     def plain_rewards(
-        self, split: str, asked: Sequence[tuple[int, Sequence[int]]]
+        self, split: str, asked: Sequence[tuple[int, Pointer]]
     ) -> tuple[list[float | None], list[Answer | None]]:
         """`rewards`, before anything is taken off."""
         pooled, reward = self.pooled(split), REWARDS[self.recipe.reward.removesuffix(OVER)]
@@ -395,6 +403,12 @@ def sample_groups(
     return make_groups(queries, [members[i : i + size] for i in range(0, len(members), size)])
 
 
+def prompt_order(blocks: Blocks, pointer: Pointer) -> Pointer:
+    """`SelectorWorld.in_order`, for a selector of these blocks."""
+    chosen = tuple(at for at in pointer if at != STOP)
+    return chosen if blocks.retrieval == "off" else chosen[::-1]
+
+
 # --- proposals of a trained selector
 
 
@@ -424,7 +438,7 @@ def chosen_by(
         pointers, _ = policy.beams(projected, shots, proposing.policy_beams)
         for query, pointer in zip(pointers.query_P.tolist(), pointers.lists(), strict=True):
             if STOP not in pointer:
-                found[query].append(Proposal(pointer, "policy"))
+                found[query].append(Proposal(prompt_order(policy.blocks, pointer), "policy"))
     for heat in proposing.temperatures if proposing.samples else ():
         query_P = torch.arange(len(queries), device=queries.mask_BK.device)
         query_P = query_P.repeat_interleave(proposing.samples)
@@ -438,7 +452,7 @@ def chosen_by(
         )
         for query, pointer in zip(query_P.tolist(), pointers.lists(), strict=True):
             if STOP not in pointer:
-                found[query].append(Proposal(pointer, "sample"))
+                found[query].append(Proposal(prompt_order(policy.blocks, pointer), "sample"))
     return found
 
 
