@@ -281,9 +281,10 @@ class Comparison:
         return screen.terminal(self.record, self.lang)
 
     def _repr_markdown_(self) -> str:
-        from kleash.report import screen
+        from kleash.report.markdown import markdown_of
+        from kleash.report.screen import document
 
-        return screen.markdown(self.record, self.lang)
+        return markdown_of(document(self.record, self.lang))
 
     def __repr__(self) -> str:
         arms = [arm["name"] for arm in self.record.arms]
@@ -306,12 +307,12 @@ class Page:
         put(path, writers[path.suffix](self.document).encode())
 
     def __str__(self) -> str:
-        from kleash.report import terminal_of
+        from kleash.report.terminal import terminal_of
 
         return terminal_of(self.document, 100)
 
     def _repr_markdown_(self) -> str:
-        from kleash.report import markdown_of
+        from kleash.report.markdown import markdown_of
 
         return markdown_of(self.document)
 

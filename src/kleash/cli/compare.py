@@ -102,13 +102,13 @@ def _pages(
     lang: Language,
 ) -> None:
     """The answer as the page that `kleash report` makes of the same sources."""
-    from kleash import report
+    from kleash.report import html_of, markdown_of, of_sources, put, short_page
 
     names = [source.name or Path(source.path).name for source in told]
-    whole = report.short_page(report.of_sources(found, ", ".join(names), lang))
-    for file, written in zip(files, (report.markdown_of, report.html_of), strict=True):
+    whole = short_page(of_sources(found, ", ".join(names), lang))
+    for file, written in zip(files, (markdown_of, html_of), strict=True):
         if file is not None:
-            report.put(file, written(whole).encode())
+            put(file, written(whole).encode())
 
 
 def as_their_studies(paths: Sequence[Path], named: Sequence[str] = ()) -> list[Source]:
