@@ -1,21 +1,26 @@
 """The dashboard in a real browser, while a real study runs. Skipped where there is no browser."""
 
 import re
+import shutil
 import subprocess
 import sys
 
 import pytest
 
 from browser_tools import SOON, browser, needs_browser, served, silent_page, surroundings, until
+from study_tools import small_study
 
 pytest.importorskip("playwright", reason="no playwright: pip install -e '.[dev]'")
 pytestmark = needs_browser
-__all__ = ["browser"]
+__all__ = ["browser", "small_study"]
 
 
 @pytest.fixture(scope="module")
-def studies(tmp_path_factory):
-    return tmp_path_factory.mktemp("studies")
+def studies(tmp_path_factory, small_study):
+    """A folder with a finished study, and room for one that is watched as it runs."""
+    folder = tmp_path_factory.mktemp("studies")
+    shutil.copytree(small_study, folder / "small")
+    return folder
 
 
 @pytest.fixture(scope="module")
@@ -24,23 +29,16 @@ def address(studies):
         yield address
 
 
-@pytest.fixture(scope="module")
+@pytest.fixture
 def running(studies):
     """A real study, begun in another process; with a cell that runs it waits to be seen."""
     code = "from pathlib import Path; from study_tools import run_seen;"
-    code += f"run_seen(Path({str(studies / 'small')!r}))"
+    code += f"run_seen(Path({str(studies / 'watched')!r}))"
     with subprocess.Popen(
         [sys.executable, "-c", code], env=surroundings(), stdin=subprocess.PIPE
     ) as driver:
         yield driver
         driver.kill()
-
-
-@pytest.fixture
-def finished(running):
-    """It has come to its end."""
-    running.stdin.close()
-    assert running.wait(SOON / 1000) == 0
 
 
 @pytest.fixture
@@ -51,11 +49,11 @@ def page(browser, address):
 
 @pytest.mark.slow
 def test_a_cell_changes_from_running_to_done_without_reload(page, address, studies, running):
-    while not (studies / "small/plan.json").exists():
+    while not (studies / "watched/plan.json").exists():
         assert running.poll() is None
         page.wait_for_timeout(100)
     page.goto(address)
-    page.get_by_role("link", name="small").click()
+    page.get_by_role("link", name="watched").click()
     page.locator("td .mark-running").first.wait_for()
     page.evaluate("window.stayed = true")
     running.stdin.close()
@@ -69,7 +67,7 @@ def test_a_cell_changes_from_running_to_done_without_reload(page, address, studi
 
 
 @pytest.mark.slow
-def test_from_a_study_to_why_two_arms_differ_and_back(page, address, finished):
+def test_from_a_study_to_why_two_arms_differ_and_back(page, address):
     page.goto(f"{address}/study/small")
     page.select_option("select[name=ours]", "none")
     page.select_option("select[name=theirs]", "tight")
@@ -96,7 +94,7 @@ def test_from_a_study_to_why_two_arms_differ_and_back(page, address, finished):
     page.wait_for_url("**/items?*")
 
 
-def test_runs_are_compared_by_ticking_them(page, address, finished):
+def test_runs_are_compared_by_ticking_them(page, address):
     page.goto(f"{address}/study/small")
     page.get_by_label("none-s0").check()
     page.get_by_label("tight-s0").check()
@@ -107,7 +105,7 @@ def test_runs_are_compared_by_ticking_them(page, address, finished):
     assert page.get_by_label("small/runs/none-s0").is_checked()
 
 
-def test_the_keyboard_is_enough(page, address, finished):
+def test_the_keyboard_is_enough(page, address):
     page.goto(address)
     page.keyboard.press("Tab")
     assert page.evaluate("document.activeElement.className") == "skip"
@@ -124,7 +122,7 @@ def test_the_keyboard_is_enough(page, address, finished):
     page.wait_for_url("**/study/small")
 
 
-def test_a_run_is_found_by_its_name(page, address, finished):
+def test_a_run_is_found_by_its_name(page, address):
     page.goto(address)
     page.get_by_label("name or setting").fill("tight s0")
     page.keyboard.press("Enter")
@@ -134,7 +132,7 @@ def test_a_run_is_found_by_its_name(page, address, finished):
 
 
 @pytest.mark.parametrize("width", [400, 1000, 1600])
-def test_no_page_is_wider_than_its_window(page, address, finished, width):
+def test_no_page_is_wider_than_its_window(page, address, width):
     page.set_viewport_size({"width": width, "height": 900})
     for below in ("/", "/study/small", "/run?run=small/runs/tight-s0&lang=zh"):
         page.goto(address + below)
