@@ -25,7 +25,8 @@ from kleash.config import merge
 from kleash.study.plan.file import as_written
 from kleash.tasks.envs.intention import Intention
 from made_study import made_study
-from test_imports import FIXTURES, HANDMADE, own_run, write
+from plain_sources import HANDMADE
+from test_imports import FIXTURES, own_run, write
 from tiny import contents, given
 
 NAMES = {

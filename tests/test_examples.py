@@ -12,8 +12,9 @@ import tomli_w
 
 from kleash.train.single import NAMED
 from made_study import made_study
+from plain_sources import HANDMADE
 from study_tools import SMALL, inline
-from test_imports import FIXTURES, HANDMADE
+from test_imports import FIXTURES
 from tiny import given
 
 __all__ = ["inline"]

@@ -178,7 +178,7 @@ def report(
 
         found = sources_at(sources, names)
         name = ", ".join(each.name or Path(each.path).name for each in found)
-        made = of_sources(found, answer(found, Wish(units=tuple(unit))), name, lang or "en")
+        made = of_sources(answer(found, Wish(units=tuple(unit))), name, lang or "en")
     page = Page(tables_of(made) if tables else short_page(made))
     if to is not None:
         page.write(to)
