@@ -171,7 +171,10 @@ def listed(some: World, blocks: Blocks) -> tuple[Pointers, Tensor]:
     return Pointers.of(some.queries, [every] * len(some.queries)), torch.tensor(earned)
 
 
-@pytest.mark.parametrize("name", CASES)
+@pytest.mark.parametrize(
+    "name",
+    [each if each == "dpp" else pytest.param(each, marks=pytest.mark.slow) for each in CASES],
+)
 def test_a_block_beats_the_plain_preset_where_it_is_needed(name):
     case = CASES[name]
     unseen, plain = chosen(case)

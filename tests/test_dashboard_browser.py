@@ -11,7 +11,8 @@ from browser_tools import SOON, browser, needs_browser, served, silent_page, sur
 from study_tools import small_study
 
 pytest.importorskip("playwright", reason="no playwright: pip install -e '.[dev]'")
-pytestmark = needs_browser
+# In the short run test_access_browser.py opens the same pages of a made study.
+pytestmark = [needs_browser, pytest.mark.slow]
 __all__ = ["browser", "small_study"]
 
 
@@ -47,7 +48,6 @@ def page(browser, address):
         yield opened
 
 
-@pytest.mark.slow
 def test_a_cell_changes_from_running_to_done_without_reload(page, address, studies, running):
     while not (studies / "watched/plan.json").exists():
         assert running.poll() is None
@@ -66,7 +66,6 @@ def test_a_cell_changes_from_running_to_done_without_reload(page, address, studi
     assert page.evaluate("window.stayed") is True
 
 
-@pytest.mark.slow
 def test_from_a_study_to_why_two_arms_differ_and_back(page, address):
     page.goto(f"{address}/study/small")
     page.select_option("select[name=ours]", "none")

@@ -39,7 +39,9 @@ def test_that_may_take_longer(): time.sleep(0.6)
 """
 
 
-@pytest.mark.parametrize("workers", [(), ("-n", "2")], ids=["one", "several"])
+@pytest.mark.parametrize(
+    "workers", [(), pytest.param(("-n", "2"), marks=pytest.mark.slow)], ids=["one", "several"]
+)
 def test_what_hangs_fails_with_its_stack_and_the_rest_go_on(workers, tmp_path):
     tests = Path(__file__).parent
     (tmp_path / "test_hanging_here.py").write_text(HANGING)

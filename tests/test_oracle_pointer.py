@@ -69,7 +69,7 @@ def assert_optimal(found: Outcome, coefficient: float) -> None:
     ("form", "coefficient", "steps"),
     [
         ("return_to_go", 0.3, 150),
-        ("return_to_go", 0.1, 300),
+        pytest.param("return_to_go", 0.1, 300, marks=pytest.mark.slow),
         pytest.param("return_to_go", 0.03, 700, marks=pytest.mark.slow),
         ("exact", 0.3, 150),
         pytest.param("exact", 0.1, 300, marks=pytest.mark.slow),

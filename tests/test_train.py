@@ -603,7 +603,10 @@ def test_another_seed_gives_other_weights(trained: Trained, tiny_run: Run) -> No
     [
         [],
         ["leash.reference=ema", "leash.reference_decay=0.9", "leash.controller=adaptive"],
-        ["leash.reference=reset_every", "leash.reference_every=2", "warmup=5"],
+        pytest.param(
+            ["leash.reference=reset_every", "leash.reference_every=2", "warmup=5"],
+            marks=pytest.mark.slow,
+        ),
     ],
 )
 def test_a_run_that_is_extended_is_the_run_that_was_long_at_once(
