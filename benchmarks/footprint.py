@@ -1,8 +1,10 @@
-"""What one comparison of ten small logs takes: functions and files of ours, and CPU.
+"""How many functions and files of ours one comparison, or one step of GRPO, goes through.
 
 `python -m benchmarks.footprint` writes ten CSV logs of 100 rows into a temporary folder. Functions
 are those that `kleash compare` enters, counted by `sys.setprofile` in a process that has the verb's
 modules loaded; CPU is that of whole processes, imports included, the median of five.
+`… selector` and `… agent` train a small policy and count from the end of its second update to the
+end of its third: what is logged, the rollout, the update.
 """
 
 from __future__ import annotations
@@ -13,7 +15,9 @@ import statistics
 import subprocess
 import sys
 import tempfile
+import threading
 from collections import Counter
+from collections.abc import Callable
 from pathlib import Path
 from types import FrameType
 from typing import Any
@@ -24,6 +28,11 @@ import kleash
 
 OURS = str(Path(kleash.__file__).parent)
 LOGS, ROWS, TIMES = 10, 100, 5
+Calls = Counter[tuple[str, str, int]]
+SMALL: dict[str, dict[str, Any]] = {
+    "selector": {"queries": 64, "batch": 16, "epochs": 1, "supervised": {"epochs": 1}},
+    "agent": {"steps": 4, "batch": 4, "epochs": 1, "supervised": {"epochs": 1, "dialogues": 64}},
+}
 
 
 def made_logs(folder: Path) -> list[str]:
@@ -45,21 +54,47 @@ def made_logs(folder: Path) -> list[str]:
     return paths
 
 
-def entered(paths: list[str]) -> Counter[tuple[str, str, int]]:
-    """How often each function of ours is entered: (file, name, line)."""
-    from kleash.cli.compare import compare
-    from kleash.cli.compare import compare as verb
-
-    verb([Path(path) for path in paths], lang="en")  # loads what the verb loads
-    found: Counter[tuple[str, str, int]] = Counter()
+def counting(found: Calls, wanted: Callable[[], bool]) -> Callable[[FrameType, str, Any], None]:
+    """Notes how often each function of ours is entered, while that is wanted: file, name, line."""
 
     def note(frame: FrameType, event: str, _: Any) -> None:
         code = frame.f_code
-        if event == "call" and code.co_filename.startswith(OURS) and code.co_name[0] != "<":
+        ours = event == "call" and code.co_filename.startswith(OURS) and code.co_name[0] != "<"
+        if ours and wanted():
             found[code.co_filename, code.co_qualname, code.co_firstlineno] += 1
 
-    sys.setprofile(note)
+    return note
+
+
+def of_comparison(paths: list[str]) -> Calls:
+    """What `kleash compare` enters."""
+    from kleash.cli.compare import compare
+
+    compare([Path(path) for path in paths], lang="en")  # loads what the verb loads
+    found: Calls = Counter()
+    sys.setprofile(counting(found, lambda: True))
     compare([Path(path) for path in paths], lang="en")
+    sys.setprofile(None)
+    return found
+
+
+def of_step(family: str, folder: Path) -> Calls:
+    """What a step of GRPO enters, in every thread."""
+    from kleash.train.update import LeashedPolicy
+
+    found: Calls = Counter()
+    updates, update = [0], LeashedPolicy.update_on_batch
+
+    def counted(*given: Any) -> Any:
+        made = update(*given)
+        updates[0] += 1
+        return made
+
+    LeashedPolicy.update_on_batch = counted  # type: ignore[method-assign,assignment]
+    note = counting(found, lambda: updates[0] == 2)
+    threading.setprofile(note)  # an agent is played in a thread of its own
+    sys.setprofile(note)
+    kleash.train("default" if family == "selector" else family, out=folder / "run", **SMALL[family])
     sys.setprofile(None)
     return found
 
@@ -73,20 +108,26 @@ def seconds(command: list[str]) -> float:
 
 
 def main() -> None:
-    """Print the counts, the parts they are of, and the CPU."""
+    """Print the counts, the parts they are of, and the CPU of a comparison."""
     parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("what", nargs="?", choices=["compare", *SMALL], default="compare")
     parser.add_argument("--list", action="store_true", help="name every function")
     asked = parser.parse_args()
+    took: list[float] = []
     with tempfile.TemporaryDirectory() as folder:
-        paths = made_logs(Path(folder))
-        found = entered(paths)
-        command = [sys.executable, "-m", "kleash", "compare", *paths, "--lang", "en"]
-        took = [seconds(command) for _ in range(TIMES)]
+        if asked.what == "compare":
+            paths = made_logs(Path(folder))
+            found = of_comparison(paths)
+            command = [sys.executable, "-m", "kleash", "compare", *paths, "--lang", "en"]
+            took = [seconds(command) for _ in range(TIMES)]
+        else:
+            found = of_step(asked.what, Path(folder))
     parts = Counter(Path(file).relative_to(OURS).parts[0] for file, _, _ in found)
     files = {file for file, _, _ in found}
     say = sys.stdout.write
     say(f"{len(found)} functions in {len(files)} files: {dict(parts.most_common())}\n")
-    say(f"{statistics.median(took):.2f} s of CPU ({min(took):.2f} to {max(took):.2f})\n")
+    if took:
+        say(f"{statistics.median(took):.2f} s of CPU ({min(took):.2f} to {max(took):.2f})\n")
     if asked.list:
         for (file, name, line), count in sorted(found.items()):
             say(f"{Path(file).relative_to(OURS)}:{line} {name} {count}\n")

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
+from functools import cache
 from typing import Any, Literal, Self
 
 from pydantic import Field, model_validator
@@ -166,6 +167,12 @@ def needs_start(phase: str, start: str) -> None:
         )
 
 
+@cache
+def blocks_of(selector: str, shots: int) -> Blocks:
+    """The blocks of a preset trained with so many shots: asked for with every prompt."""
+    return preset(selector, shots=shots)
+
+
 class SelectorRecipe(Recipe):
     """A run that trains a selector: which data, whose answers, which pools and proposals."""
 
@@ -255,7 +262,7 @@ class SelectorRecipe(Recipe):
 
     def blocks(self) -> Blocks:
         """What the selector is made of."""
-        return preset(self.selector, shots=self.shots)
+        return blocks_of(self.selector, self.shots)
 
     def phases(self) -> list[tuple[Phase, int]]:
         """The phases to run and their epochs, in order."""

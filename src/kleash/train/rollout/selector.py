@@ -404,7 +404,7 @@ def sample_groups(
 
 
 def prompt_order(blocks: Blocks, pointer: Pointer) -> Pointer:
-    """`SelectorWorld.in_order`, for a selector of these blocks."""
+    """The choices of such a selector as a prompt shows them, without the stop."""
     chosen = tuple(at for at in pointer if at != STOP)
     return chosen if blocks.retrieval == "off" else chosen[::-1]
 
