@@ -35,13 +35,14 @@ def test_the_embedded_study_says_what_the_readme_says(tmp_path, seeds, instructi
 
 
 def claims_hold(folder):
-    """What the README promises of five seeds; words about no KL, 1 and 3 may differ."""
+    """What the README promises of five seeds: the gain of 0.3, and that the arm named is better."""
     verdicts = json.loads(kleash("compare", folder, "--json"))["verdicts"]
     [use] = [each for each in verdicts if each["question"] == "recommend"]
     assert use["verdict"] == "better" and use["arms"][0] in ("none", "kl-0.3")
     gains = {each["arms"][0]: each for each in verdicts if each["question"] == "gain"}
     found = {arm: gain["estimate"] for arm, gain in gains.items()}
-    assert gains["kl-0.3"]["verdict"] == "better" and found["kl-0.3"] > 0.04
+    assert gains[use["arms"][0]]["verdict"] == "better"
+    assert gains["kl-0.3"]["verdict"] in ("better", "undecided") and found["kl-0.3"] > 0.04
     assert found["kl-3"] < found["kl-1"] < found["kl-0.3"] and found["kl-3"] < 0.03 < found["none"]
     assert [gains[arm]["verdict"] for arm in SWEEP] == ["equivalent"] * len(SWEEP)
     kl = {row.name: row.kl.estimate for row in results(folder).rows}
